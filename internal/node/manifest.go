@@ -11,15 +11,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/manifest/resources"
 )
 
 // manifestOf returns a pod of the API server as a manifest that needs no API server: every token of its
-// ServiceAccount becomes a Secret, which the node keeps up to date.
+// ServiceAccount becomes a Secret, which the node keeps up to date. Its limits follow the kubelet's rule, unless it
+// chooses another.
 func manifestOf(p *corev1.Pod) *corev1.Pod {
 	m := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations, Generation: p.Generation},
 		Spec:       *p.Spec.DeepCopy(),
+	}
+	if m.Annotations[podutil.AnnotationPodLimits] == "" {
+		m.Annotations = maps.Clone(m.Annotations)
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, podutil.AnnotationPodLimits, string(resources.RuleKubelet))
 	}
 	// The API server's admission has added the account's pull secrets and the volume with its token.
 	m.Spec.ServiceAccountName, m.Spec.DeprecatedServiceAccount, m.Spec.AutomountServiceAccountToken = "", "", new(false)

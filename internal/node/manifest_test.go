@@ -16,6 +16,7 @@ import (
 // TestManifest checks that a manifest needs no API server, and that the API server's pod stays as it is.
 func TestManifest(t *testing.T) {
 	p := testPod(func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"a": "b"}
 		p.ResourceVersion, p.OwnerReferences, p.Labels = "5", []metav1.OwnerReference{{Name: "web"}}, map[string]string{"a": "b"}
 		p.Spec.ServiceAccountName = "robot"
 		p.Status.Phase = corev1.PodRunning
@@ -35,6 +36,13 @@ func TestManifest(t *testing.T) {
 	}
 	if m.ResourceVersion != "" || m.OwnerReferences != nil || m.Status.Phase != "" || m.Labels["a"] != "b" || *m.Spec.AutomountServiceAccountToken || m.Spec.ServiceAccountName != "" {
 		t.Errorf("the manifest is %+v", m)
+	}
+	if want := map[string]string{"a": "b", "podrun.dev/pod-limits": "kubelet"}; !maps.Equal(m.Annotations, want) {
+		t.Errorf("the annotations are %v, not %v", m.Annotations, want)
+	}
+	p.Annotations["podrun.dev/pod-limits"] = "effective"
+	if m := manifestOf(p); !maps.Equal(m.Annotations, p.Annotations) {
+		t.Errorf("the annotations are %v, not %v", m.Annotations, p.Annotations)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 
 // Difference is the difference between a manifest and the one a pod was made from.
 type Difference struct {
-	// Resources reports that requests or limits of CPU or memory differ: they are resized while the pod
-	// runs.
+	// Resources reports that requests or limits of CPU or memory differ, or the rule for the pod's: they are
+	// resized while the pod runs.
 	Resources bool
 	// Images names the containers whose image differs: each is restarted alone.
 	Images []string
@@ -133,8 +133,11 @@ func isUnusedMetadata(steps []string) bool {
 	return domain != "podrun.dev" && !strings.HasSuffix(domain, ".podrun.dev") && domain != "apps.kruise.io" || steps[2] == podutil.AnnotationLabels
 }
 
-// resizable reports whether a path leads to CPU or memory of a container or the pod.
+// resizable reports whether a path leads to CPU or memory of a container or the pod, or to the rule for them.
 func resizable(steps []string) bool {
+	if len(steps) == 3 && steps[1] == "annotations" && steps[2] == podutil.AnnotationPodLimits {
+		return true
+	}
 	if len(steps) > 2 && (steps[1] == "containers" || steps[1] == "initContainers") {
 		steps = steps[2:] // [0] resources limits cpu
 	}

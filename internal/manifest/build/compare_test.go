@@ -58,9 +58,10 @@ func TestCompareRecordOnly(t *testing.T) {
 		return load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p"+meta+"}\nspec: "+one("")+"\n").Pod
 	}
 	for meta, want := range map[string]build.Difference{
-		", labels: {a: b}":                                  {RecordOnly: true},
-		", annotations: {example.com/a: b}":                 {RecordOnly: true},
-		", annotations: {podrun.dev/pod-limits: effective}": {Immutable: []string{"metadata.annotations[podrun.dev/pod-limits]"}},
+		", labels: {a: b}":                                {RecordOnly: true},
+		", annotations: {example.com/a: b}":               {RecordOnly: true},
+		", annotations: {podrun.dev/pod-limits: kubelet}": {Resources: true},
+		", annotations: {podrun.dev/keep-files: 'true'}":  {Immutable: []string{"metadata.annotations[podrun.dev/keep-files]"}},
 	} {
 		got, err := build.Compare(of(""), of(meta))
 		if err != nil {

@@ -11,7 +11,7 @@ var metaRows = []Field{
 	{Path: "metadata{,.name}", Support: Supported},
 	{Path: "metadata.namespace", Support: Supported, Note: "default: default; pods in different namespaces may have the same name"},
 	{Path: "metadata.{labels,annotations}", Support: Supported},
-	{Path: "metadata.annotations[podrun.dev/pod-limits]", Support: Supported, Note: "effective (default) or kubelet: the rule for the pod's limits"},
+	{Path: "metadata.annotations[podrun.dev/pod-limits]", Support: Supported, Note: "effective (default) or kubelet (default on podrun node): the rule for the pod's limits; may be changed while the pod runs"},
 	{Path: "metadata.annotations[podrun.dev/hook-reason]", Support: Supported, Note: "true: preStop hooks get the reason: --reason=Delete, Health or Dependency, or ?reason="},
 	{Path: "metadata.annotations[podrun.dev/memory-qos]", Support: Supported, Note: "\"true\": the kubelet's MemoryQoS: requested memory is protected, use near the limit is slowed down"},
 	{Path: "metadata.annotations[podrun.dev/keep-files]", Support: Supported, Note: "\"true\": a container that is restarted keeps the files that it has written, as docker's restart does"},
