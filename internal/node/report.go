@@ -38,6 +38,7 @@ func (w *worker) reportedStatus(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	case isCurrent && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
 		return &p.Status // its processes are lost: it is resumed
 	case isCurrent && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
+		p = w.observed(p, local)
 		return mergeStatus(p, w.withRefused(w.agent.Node.Network.withClusterIPs(&local.Pod.Status)), addresses)
 	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
 		return &p.Status
@@ -55,6 +56,18 @@ func (w *worker) reportedStatus(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	st := waitingStatus(p, reason, "")
 	st.StartTime = startTime
 	return mergeStatus(p, st, addresses)
+}
+
+// observed returns p with the generation that the pod on this host has, as long as a change is not applied: its status is not
+// about the change yet. A change that the engine refuses counts as applied.
+func (w *worker) observed(p *corev1.Pod, local *Local) *corev1.Pod {
+	was := local.Pod.Status.ObservedGeneration
+	if !local.Alive || p.DeletionTimestamp != nil || was == 0 || was >= p.Generation || sameManifest(w.applied, w.agent.manifestOf(p)) {
+		return p
+	}
+	old := *p
+	old.Generation = was
+	return &old
 }
 
 // withRefused adds the ephemeral containers that the engine has refused to the status of the pod on this host.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/node/nodetest"
@@ -88,6 +89,43 @@ func TestChangeIsReportedLater(t *testing.T) {
 	waitFor(t, "the restart is reported", func() bool { return b.Pod("web").Status.ContainerStatuses[0].RestartCount == 1 })
 	if after := time.Since(before); after < relistPeriod {
 		t.Errorf("the restart was reported after %v", after)
+	}
+}
+
+// TestObservedGeneration: a change counts as observed when it is applied or refused.
+func TestObservedGeneration(t *testing.T) {
+	old, changed := nodetest.NewPod("web", uid1), nodetest.NewPod("web", uid1)
+	old.Generation, changed.Generation = 1, 2
+	changed.Spec.Containers[0].Image = "localhost/other:1"
+	deleted := changed.DeepCopy()
+	deleted.DeletionTimestamp = new(metav1.Now())
+	for name, c := range map[string]struct {
+		p, applied *corev1.Pod
+		local      int64 // generation
+		alive      bool
+		want       int64
+	}{
+		"it is being applied":                {changed, old, 1, true, 1},
+		"it is applied":                      {changed, changed, 2, true, 2},
+		"it is refused":                      {changed, changed, 1, true, 2},
+		"the agent has started":              {changed, nil, 1, true, 1},
+		"the generation here is not known":   {changed, old, 0, true, 2},
+		"the pod has ended":                  {changed, old, 1, false, 2},
+		"the pod is to stop":                 {deleted, old, 1, true, 2},
+		"the generation here is a later one": {old, nil, 2, true, 1},
+	} {
+		a := &Agent{Node: &Registration{}}
+		w := &worker{agent: a, uid: uid1}
+		if c.applied != nil {
+			w.applied = a.manifestOf(c.applied)
+		}
+		local := &Local{UID: uid1, Alive: c.alive, Ended: !c.alive, Pod: &corev1.Pod{Status: corev1.PodStatus{
+			ObservedGeneration: c.local, Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady}},
+		}}}
+		st := w.reportedStatus(c.p, local)
+		if st.ObservedGeneration != c.want || st.Conditions[0].ObservedGeneration != c.want {
+			t.Errorf("%s: generation %d is observed, of Ready %d; want %d", name, st.ObservedGeneration, st.Conditions[0].ObservedGeneration, c.want)
+		}
 	}
 }
 
