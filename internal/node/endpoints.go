@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/internal/pod"
@@ -16,7 +15,8 @@ import (
 // there are none, endpoints that serve while they are terminating (kube-proxy: pkg/proxy/topology.go,
 // CategorizeEndpoints). The endpoints of a Service without an address are for its DNS names: only ready ones. Node
 // ports need no separate choice: a node's ports lead to its own pods.
-func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node string) *pod.Endpoints {
+// readyPods are the node's pods that are ready endpoints. A terminating one is not, even if its address is published.
+func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node string) (endpoints *pod.Endpoints, readyPods []string) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	hasAddress := s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
 	onlyLocal := hasAddress && ptr.Deref(s.Spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal
@@ -36,10 +36,14 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 			if e.TargetRef != nil && e.TargetRef.Kind == "Pod" && on == node {
 				endpoint.Pod = e.TargetRef.Name
 			}
+			isTerminating := ptr.Deref(e.Conditions.Terminating, false)
 			switch {
 			case ptr.Deref(e.Conditions.Ready, true):
 				ready = append(ready, endpoint)
-			case hasAddress && ptr.Deref(e.Conditions.Serving, true) && ptr.Deref(e.Conditions.Terminating, false):
+				if endpoint.Pod != "" && !isTerminating {
+					readyPods = append(readyPods, endpoint.Pod)
+				}
+			case hasAddress && ptr.Deref(e.Conditions.Serving, true) && isTerminating:
 				terminating = append(terminating, endpoint)
 			}
 		}
@@ -47,22 +51,7 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 	if len(ready) == 0 {
 		ready = terminating
 	}
-	return &pod.Endpoints{Service: s.Name, List: ready}
-}
-
-// readyPods returns the pods of a node that are ready endpoints. A terminating one is not, even if its addresses are published.
-func readyPods(all map[types.NamespacedName]*discoveryv1.EndpointSlice, node string) map[types.NamespacedName]bool {
-	ready := map[types.NamespacedName]bool{}
-	for _, slice := range all {
-		for i := range slice.Endpoints {
-			e := &slice.Endpoints[i]
-			isReady := ptr.Deref(e.Conditions.Ready, true) && !ptr.Deref(e.Conditions.Terminating, false)
-			if isReady && ptr.Deref(e.NodeName, "") == node && e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
-				ready[types.NamespacedName{Namespace: slice.Namespace, Name: e.TargetRef.Name}] = true
-			}
-		}
-	}
-	return ready
+	return &pod.Endpoints{Service: s.Name, List: ready}, readyPods
 }
 
 // portsOf returns the ports of the endpoints of an EndpointSlice.

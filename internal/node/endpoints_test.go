@@ -71,8 +71,9 @@ func TestEndpointsOf(t *testing.T) {
 		if c.policy != "" {
 			s.Spec.InternalTrafficPolicy = &c.policy
 		}
+		endpoints, _ := endpointsOf(s, c.slices, "attic")
 		var got []string
-		for _, e := range endpointsOf(s, c.slices, "attic").List {
+		for _, e := range endpoints.List {
 			got = append(got, e.Address+map[bool]string{true: "!"}[e.Remote])
 			if (e.Pod == "p") != (!e.Remote && e.Address != "192.0.2.7") {
 				t.Errorf("%s: %s is pod %q", c.name, e.Address, e.Pod)
@@ -147,13 +148,16 @@ func TestCurrentServices(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	web := types.NamespacedName{Namespace: "default", Name: "web"}
 	endpoint := func(node string, ready bool) discoveryv1.Endpoint {
-		return discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web"}}
+		return discoveryv1.Endpoint{Addresses: []string{"10.88.0.2"}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web"}}
 	}
 	terminating := endpoint("attic", true)
 	terminating.Conditions.Terminating = new(true)
-	ready := func(e discoveryv1.Endpoint) map[types.NamespacedName]bool {
-		all := map[types.NamespacedName]*discoveryv1.EndpointSlice{{Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Endpoints: []discoveryv1.Endpoint{e}}}
-		return readyPods(all, "attic")
+	ready := func(s *serviceWatcher, e discoveryv1.Endpoint) map[types.NamespacedName]bool {
+		s.services.Replace([]*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "site"}}})
+		site := metav1.ObjectMeta{Namespace: "default", Name: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "site"}}
+		s.endpointSlices.Replace([]*discoveryv1.EndpointSlice{{ObjectMeta: site, Endpoints: []discoveryv1.Endpoint{e}}})
+		_, ready, _ := s.current()
+		return ready
 	}
 	for name, c := range map[string]struct {
 		before, after discoveryv1.Endpoint
@@ -168,11 +172,11 @@ func TestWithdraw(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServiceWatcher(&Agent{Node: &Registration{Name: "attic"}})
-			s.setReady(ready(c.before))
+			s.setReady(ready(s, c.before))
 			began := time.Now()
 			go func() {
 				time.Sleep(time.Second)
-				s.setReady(ready(c.after))
+				s.setReady(ready(s, c.after))
 			}()
 			s.withdraw(t.Context(), web, c.limit)
 			if after := time.Since(began); after != c.want {

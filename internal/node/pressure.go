@@ -69,9 +69,10 @@ type evictor struct {
 	agent *Agent
 	host  Host
 
-	low                                       corev1.ResourceName // that is being reclaimed; "" if none is low
-	collected                                 time.Time           // when images were last collected
-	evicted                                   time.Time           // when a pod was last evicted
+	low       corev1.ResourceName // that is being reclaimed; "" if none is low
+	collected time.Time           // when images were last collected
+	evicted   time.Time           // when a pod was last evicted
+
 	images, removals, evictions, observations report.LastError
 }
 

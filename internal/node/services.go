@@ -119,7 +119,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		case <-s.changed:
 		case <-retry.C:
 		}
-		all, parts, ok := s.current()
+		all, ready, ok := s.current()
 		if !ok {
 			if s.services.isMissing() {
 				s.once.Do(func() { close(s.stored) })
@@ -131,7 +131,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 			safe, refused := withSafeAddresses(all, routes)
 			stored := s.Engine.PutServices(ctx, safe)
 			if stored == nil {
-				s.setReady(readyPods(parts, s.Node.Name))
+				s.setReady(ready)
 			}
 			err = errors.Join(refused, stored, s.assignAddresses(ctx, safe))
 		}
@@ -148,14 +148,15 @@ func (s *serviceWatcher) run(ctx context.Context) {
 	}
 }
 
-// current returns the Services with their endpoints, and the EndpointSlices that have these. ok is false if the API server has
-// not sent the Services, or has not answered about the endpoints yet.
-func (s *serviceWatcher) current() (all []Service, parts map[types.NamespacedName]*discoveryv1.EndpointSlice, ok bool) {
+// current returns the Services with their endpoints, and the pods of this node that are ready endpoints. ok is false if the API
+// server has not sent the Services, or has not answered about the endpoints yet.
+func (s *serviceWatcher) current() (all []Service, ready map[types.NamespacedName]bool, ok bool) {
 	services, _ := s.services.list()
 	parts, partsAnswered := s.endpointSlices.list()
 	if services == nil || !partsAnswered {
 		return nil, nil, false
 	}
+	ready = map[types.NamespacedName]bool{}
 	of := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	for name, e := range parts {
 		name.Name = e.Labels[discoveryv1.LabelServiceName]
@@ -165,11 +166,15 @@ func (s *serviceWatcher) current() (all []Service, parts map[types.NamespacedNam
 	for _, name := range names { // sorted, so that the errors of a call are in the same order each time
 		next := Service{Service: services[name]}
 		if parts != nil {
-			next.Endpoints = endpointsOf(next.Service, of[name], s.Node.Name)
+			var pods []string
+			next.Endpoints, pods = endpointsOf(next.Service, of[name], s.Node.Name)
+			for _, pod := range pods {
+				ready[types.NamespacedName{Namespace: name.Namespace, Name: pod}] = true
+			}
 		}
 		all = append(all, next)
 	}
-	return all, parts, true
+	return all, ready, true
 }
 
 // collection holds all objects of a kind that the API server has sent.
@@ -180,7 +185,7 @@ type collection[T any] struct {
 	mu          sync.Mutex
 	items       map[types.NamespacedName]*T // never changed in place; nil: the API server has not sent them
 	answered    bool                        // the API server has sent them, or a watch of them has failed
-	problem     string                      // the last error that was printed
+	problem     report.LastError
 }
 
 // isMissing reports whether the API server does not send the objects.
@@ -204,7 +209,7 @@ func (c *collection[T]) set(change func(map[types.NamespacedName]*T)) {
 		items = map[types.NamespacedName]*T{}
 	}
 	change(items)
-	c.items, c.answered, c.problem = items, true, ""
+	c.items, c.answered, c.problem = items, true, report.LastError{}
 	c.mu.Unlock()
 	c.wake()
 }
@@ -257,8 +262,7 @@ func nameOf[T any](o *T) types.NamespacedName {
 // Failed implements kubeapi.Handler. The watch of the pods reports that the API server cannot be reached.
 func (c *collection[T]) Failed(err error) {
 	c.mu.Lock()
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && c.problem != err.Error() {
-		c.problem = err.Error()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		if c.consequence != "" {
 			err = fmt.Errorf("%w: %s", err, c.consequence)
 		}
@@ -266,7 +270,7 @@ func (c *collection[T]) Failed(err error) {
 		if apierrors.IsForbidden(err) {
 			err = report.New(report.Failure, "kubectl create clusterrolebinding podrun-nodes --clusterrole=system:node-proxier --group=system:nodes", "%w", err)
 		}
-		report.Print(c.ErrOut, err)
+		c.problem.Print(c.ErrOut, err)
 	}
 	c.answered = true
 	c.mu.Unlock()
