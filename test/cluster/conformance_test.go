@@ -58,7 +58,7 @@ var testImages = []testImage{
 // impossible are the tests that fail for a reason that lies in the machine, by parts of their names.
 var impossible = map[string]string{
 	"PrivilegedPod":  "the kernel has no module dummy",
-	"InPlace Resize": "the machine has cgroups of version 1, which an ordinary user may not change",
+	"InPlace Resize": "the machine has cgroups of version 1, which an ordinary user may not change; `TestCluster` of `test/vm` runs it where version 2 is delegated",
 }
 
 // conformanceNodes is how many nodes Kubernetes' tests for certified clusters need.
@@ -72,6 +72,9 @@ func TestConformance(t *testing.T) {
 	d.startRegistry(t, registry)
 	writeRegistries(t, d.node, registry) // before create: the nodes use it
 	for _, image := range testImages {
+		if image.rootfs == "agnhost" {
+			image.files = append(image.files, fakeRegistry(t)...)
+		}
 		archive := d.file("image.tar")
 		names := image.write(t, archive, registry)
 		d.podrun(t, "image", "load", archive)
@@ -167,12 +170,36 @@ func writeImage(t *testing.T, path string, layers [][]byte, names []string, conf
 		files = append(files, tarFile{name, 0o644, layer})
 		layerNames, ids = append(layerNames, name), append(ids, fmt.Sprintf("sha256:%x", sha256.Sum256(layer)))
 	}
-	description := encode(t, map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux", "config": config,
-		"rootfs": map[string]any{"type": "layers", "diff_ids": ids},
-	})
+	description := describe(t, config, ids)
 	manifest := encode(t, []any{map[string]any{"Config": "config.json", "RepoTags": names, "Layers": layerNames}})
 	writeFile(t, path, tarOf(t, append(files, tarFile{"manifest.json", 0o644, manifest}, tarFile{"config.json", 0o644, description})...))
+}
+
+// describe returns the config of an image.
+func describe(t *testing.T, config map[string]any, layers []string) []byte {
+	t.Helper()
+	return encode(t, map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux", "config": config,
+		"rootfs": map[string]any{"type": "layers", "diff_ids": layers},
+	})
+}
+
+// fakeRegistry returns the files from which agnhost serves the image pause:testing (kubernetes:
+// test/images/agnhost/fakeregistryserver).
+func fakeRegistry(t *testing.T) (files []tarFile) {
+	t.Helper()
+	const dir, oci = "var/registry/pause/", "application/vnd.oci.image."
+	store := func(kind, mediaType string, data []byte) map[string]any {
+		sum := fmt.Sprintf("%x", sha256.Sum256(data))
+		files = append(files, tarFile{dir + kind + "/sha256/" + sum[:2] + "/" + sum + "/data", 0o644, data})
+		return map[string]any{"mediaType": mediaType, "digest": "sha256:" + sum, "size": len(data)}
+	}
+	layer := store("blobs", oci+"layer.v1.tar", []byte(readFile(t, filepath.Join(os.Getenv(conformanceEnv), "pause.tar"))))
+	config := store("blobs", oci+"config.v1+json", describe(t, map[string]any{"Entrypoint": []string{"/pause"}}, []string{layer["digest"].(string)}))
+	manifest := store("manifests", oci+"manifest.v1+json", encode(t, map[string]any{
+		"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": config, "layers": []any{layer},
+	}))
+	return append(files, tarFile{dir + "manifests/testing", 0o644, []byte(manifest["digest"].(string))})
 }
 
 func encode(t *testing.T, v any) []byte {

@@ -240,7 +240,7 @@ spec:
 func TestTwoNodes(t *testing.T) {
 	d := newDeveloper(t)
 	port := freePort(t)
-	d.importProgram(t, filepath.Join(d.programs, "metrics-server"), "registry.k8s.io/metrics-server/metrics-server:v0.9.0", "")
+	d.importMetricsServer(t, d.programs)
 	d.podrun(t, "cluster", "create", "two", "--nodes", "2", "--port", port+":30080", "--metrics-server")
 	d.apply(t, reachable)
 	d.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
@@ -390,7 +390,7 @@ func TestClusters(t *testing.T) {
 // repetitionsEnv has how often TestRepeatedClusters creates a cluster.
 const repetitionsEnv = "PODRUN_CLUSTER_REPETITIONS"
 
-// TestRepeatedClusters: a cluster that is created again and again leaves nothing.
+// TestRepeatedClusters: a cluster that is created again and again leaves nothing, nor do up to ten clusters beside each other.
 func TestRepeatedClusters(t *testing.T) {
 	d := newDeveloper(t)
 	count, err := strconv.Atoi(os.Getenv(repetitionsEnv))
@@ -402,4 +402,14 @@ func TestRepeatedClusters(t *testing.T) {
 		d.podrun(t, "cluster", "delete")
 		d.nothingLeft(t)
 	}
+	var names []string
+	for i := range min(count, 10) {
+		names = append(names, "c"+strconv.Itoa(i))
+		d.podrun(t, "cluster", "create", names[i])
+	}
+	for _, name := range names {
+		d.kubectl(t, "--context=podrun-"+name, "wait", "--for=condition=Ready", "node", "--all", "--timeout="+timeout.String())
+		d.podrun(t, "cluster", "delete", name)
+	}
+	d.nothingLeft(t)
 }

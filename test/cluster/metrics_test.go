@@ -9,6 +9,16 @@ import (
 	"testing"
 )
 
+// metricsServerManifest is the manifest of podrun cluster create --metrics-server.
+const metricsServerManifest = "../../internal/node/controlplane/metrics-server.yaml"
+
+// importMetricsServer imports an image of metrics-server by the name that its manifest has.
+func (n *node) importMetricsServer(t *testing.T, programs string) {
+	t.Helper()
+	name := regexp.MustCompile(`image: (\S+)`).FindStringSubmatch(readFile(t, metricsServerManifest))[1]
+	n.importProgram(t, filepath.Join(programs, "metrics-server"), name, "")
+}
+
 // metricsService leads to metrics-server, which runs on the host: its manifests have a Deployment.
 const metricsService = `
 apiVersion: v1

@@ -109,8 +109,8 @@ func TestHostsBehindNAT(t *testing.T) {
 // testAggregated: the API server reaches an aggregated API, whose pod is on the node.
 func (c *controlPlane) testAggregated(t *testing.T, n *node) {
 	t.Helper()
-	n.importProgram(t, filepath.Join(c.programs, "metrics-server"), "registry.k8s.io/metrics-server/metrics-server:v0.9.0", "")
-	c.apply(t, readFile(t, "../../internal/node/controlplane/metrics-server.yaml"))
+	n.importMetricsServer(t, c.programs)
+	c.apply(t, readFile(t, metricsServerManifest))
 	c.waitFor(t, "metrics of "+n.name, func() bool {
 		output, err := c.kubectlCommand("top", "node", n.name).Output()
 		return err == nil && strings.Contains(string(output), "Mi ")

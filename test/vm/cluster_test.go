@@ -1,6 +1,10 @@
 package vm
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -42,9 +46,10 @@ limits
 kubectl exec limited -- sh -c 'head -c 200m /dev/zero | tail' || true
 until kubectl get pod limited -o jsonpath='{.status.containerStatuses[0].lastState.terminated.reason}' | grep -x OOMKilled; do sleep 1; done`
 
-// clusterBooted, run by dev, waits until the pod runs again.
+// clusterBooted, run by dev, waits until the pod runs again, and prints its limits.
 const clusterBooted = clusterEnv + `
-until limits 2>/dev/null; do sleep 2; done`
+until [ "$(limits 2>/dev/null)" ]; do sleep 2; done
+limits`
 
 // TestCluster: where cgroups are delegated, the limits of the pods of podrun cluster hold and change in place. The cluster
 // starts at boot.
@@ -62,6 +67,7 @@ func TestCluster(t *testing.T) {
 	if got := dev(clusterLimits); !strings.Contains(got, "\n"+before+"\n") || !strings.Contains(got, "\n"+after+"\n") {
 		t.Errorf("the limits are not %q and %q:\n%s", before, after, got)
 	}
+	m.testResize(t)
 	dev(clusterEnv + "podrun cluster stop dev && podrun cluster start dev --at-boot --wait 30m")
 	m.script(t, "reboot")
 	if got := strings.TrimSpace(dev(clusterBooted)); got != after {
@@ -69,4 +75,38 @@ func TestCluster(t *testing.T) {
 	}
 	dev(clusterEnv + "podrun cluster delete dev")
 	m.nothingLeft(t)
+}
+
+// resizeTests are the names of Kubernetes' tests for certified clusters that change the limits of running pods.
+const resizeTests = `Pod InPlace Resize.*\[Conformance\]`
+
+// testResize runs resizeTests with the machine's cluster. make conformance cannot: an ordinary user has no right to change cgroups of version 1.
+func (m *machine) testResize(t *testing.T) {
+	t.Helper()
+	programs := stage(t, "conformance")
+	e2e := filepath.Join(programs, "e2e.test")
+	images, err := exec.Command(e2e, "--list-images").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.script(t, "put", filepath.Join(programs, "busybox.tar"), "/home/dev")
+	for _, name := range regexp.MustCompile(`\S+/busybox:\S+`).FindAllString(string(images), -1) {
+		m.must(t, "session", home+"/bin/podrun", "image", "import", "busybox.tar", name)
+	}
+	config := m.must(t, "session", home+"/bin/podrun", "cluster", "kubeconfig", "dev")
+	port := regexp.MustCompile(`https://127\.0\.0\.1:(\d+)`).FindStringSubmatch(config)
+	if port == nil {
+		t.Fatalf("podrun cluster kubeconfig printed no server:\n%s", config)
+	}
+	m.script(t, "forward", port[1])
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(e2e, "--kubeconfig="+path, "--provider=skeleton", "--minStartupPods=0", "--ginkgo.focus="+resizeTests, "--ginkgo.no-color", "--ginkgo.timeout=2h")
+	cmd.Stderr = os.Stderr
+	log, err := cmd.Output()
+	if err != nil || !regexp.MustCompile(`(?m)^SUCCESS! -- 6 Passed `).Match(log) {
+		t.Errorf("Kubernetes' tests: %v\n%s", err, log)
+	}
 }
