@@ -417,5 +417,8 @@ func TestCheckReserved(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", memory, got, want)
 		}
+		if left := r.Allocatable(); left.Memory().Sign() != 0 || left.Cpu().Value() != 2 {
+			t.Errorf("%s: pods may use %v", memory, left)
+		}
 	}
 }

@@ -46,13 +46,14 @@ type Registration struct {
 	Network   *Network  // nil: pods of other nodes are not reached
 	Pressure  *Pressure // nil: pods may request all that the host has
 
-	wakeup  chan struct{} // see wake
-	known   chan struct{} // closed when the API server has the node
-	once    sync.Once
-	mu      sync.Mutex
-	node    *corev1.Node // as the API server has it; nil until it has answered
-	sent    time.Time    // when the status was last sent
-	problem report.LastError
+	wakeup      chan struct{} // see wake
+	known       chan struct{} // closed when the API server has the node
+	once        sync.Once
+	mu          sync.Mutex
+	node        *corev1.Node        // as the API server has it; nil until it has answered
+	sent        time.Time           // when the status was last sent
+	allocatable corev1.ResourceList // see Allocatable
+	problem     report.LastError
 }
 
 // The kubelet's intervals (nodeStatusUpdateFrequency, nodeStatusReportFrequency, nodeLeaseDurationSeconds).
@@ -67,6 +68,25 @@ func (r *Registration) object() *corev1.Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.node
+}
+
+// Allocatable returns how much of this host pods may use, as it was last read; nil: it could not be read.
+func (r *Registration) Allocatable() corev1.ResourceList {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.allocatable
+}
+
+// readFacts reads what the node reports of this host.
+func (r *Registration) readFacts() (*Facts, error) {
+	facts, err := r.Facts()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.allocatable, _ = r.Pressure.allocatable(r.capacity(facts))
+	return facts, nil
 }
 
 // read reads the node from the API server.
@@ -114,7 +134,7 @@ func nodePath(name string) string { return "/api/v1/nodes/" + url.PathEscape(nam
 func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	facts, err := r.Facts()
+	facts, err := r.readFacts()
 	if err != nil {
 		return err
 	}
@@ -244,7 +264,7 @@ func (r *Registration) capacity(f *Facts) corev1.ResourceList {
 
 // Check returns an error if the flags keep more from the pods than this host has, as far as that can be read.
 func (r *Registration) Check() error {
-	facts, err := r.Facts()
+	facts, err := r.readFacts()
 	if err != nil {
 		return nil // run prints it, and tries again
 	}

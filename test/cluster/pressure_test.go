@@ -60,6 +60,7 @@ func TestPressure(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
 		testPressure(t, c, n, almost("nodefs.available", "ephemeral-storage"), "DiskPressure", "disk-pressure", "ephemeral-storage", "Pod was rejected: The node had condition: [DiskPressure]. ")
 	})
+	t.Run("reserved", func(t *testing.T) { testReserved(t, c, n) })
 	t.Run("devices", func(t *testing.T) { testDevices(t, c, n) })
 	t.Run("claims", func(t *testing.T) { testResourceClaims(t, c) })
 }
@@ -106,6 +107,21 @@ func testPressure(t *testing.T, c *controlPlane, n *node, threshold, condition, 
 		return c.kubectl(t, "get", "node/attic", "-o", "jsonpath={.spec.taints[*].key}") == ""
 	})
 	c.kubectl(t, "delete", "pod", "--all", "--timeout="+timeout.String())
+}
+
+// testReserved: a container without a limit may use what the node's allocatable says, and reads it.
+func testReserved(t *testing.T, c *controlPlane, n *node) {
+	capacity := resource.MustParse(c.kubectl(t, "get", "node/attic", "-o", "jsonpath={.status.capacity.memory}"))
+	n.restartAgent(t, "--system-reserved", "memory=1Gi", "--eviction-hard", "memory.available<1Gi")
+	want := strconv.FormatInt(capacity.Value()-2<<30, 10)
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: reader}, spec: {restartPolicy: Never, containers: [{name: main, image: "`+image+`", command: [sh, -c, "echo -n $MEMORY"],
+		env: [{name: MEMORY, valueFrom: {resourceFieldRef: {resource: limits.memory}}}]}]}}`)
+	c.kubectl(t, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/reader", "--timeout="+timeout.String())
+	if got := c.kubectl(t, "logs", "pod/reader"); got != want {
+		t.Errorf("the container reads %s, want %s", got, want)
+	}
+	n.restartAgent(t)
+	c.kubectl(t, "delete", "pod/reader", "--timeout="+timeout.String())
 }
 
 // testDevices: the scheduler counts the devices of the node; no two pods have the same one.

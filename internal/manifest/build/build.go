@@ -21,10 +21,12 @@ type Options struct {
 	UID           string // the pod's own
 	NodeName      string // the machine's, for fieldRef spec.nodeName
 	NodeMemory    int64  // the machine's, in bytes; 0: unknown
-	NodeCPU       int64  // millicores, for resourceFieldRef
-	NodeStorage   int64  // bytes of the file system that the pod is on
 	RequireLimits bool   // the pod must not run if limits are not enforced
 	RemoveAtEnd   bool   // the pod removes itself when it has ended
+
+	// Allocatable is how much CPU, memory and ephemeral storage pods may use, the limit of a container without one
+	// (kubelet: pkg/kubelet/kubelet_resources.go).
+	Allocatable corev1.ResourceList
 
 	// Seccomp has the profiles that LocalSeccompProfiles names.
 	Seccomp map[string]json.RawMessage
@@ -72,16 +74,15 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
 	plan.HostNames, plan.DNSServers = names(p)
 	errs := &decode.Errors{}
-	machine := NodeCapacity{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
 	var err error
-	vb := volumeBuilder{pod: p, limit: o.Effective.Pod.MemoryLimit, effective: o.Effective, machine: machine, images: images}
+	vb := volumeBuilder{pod: p, limit: o.Effective.Pod.MemoryLimit, effective: o.Effective, allocatable: opt.Allocatable, images: images}
 	if plan.Volumes, err = vb.volumes(); err != nil {
 		o.Fail(errs, "spec.volumes", err.Error())
 	}
 	build := func(list string, containers []corev1.Container, resources []pod.Resources) []pod.Container {
 		var built []pod.Container
 		for i := range containers {
-			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname, effective: o.Effective, machine: machine, seccomp: opt.Seccomp}
+			b := builder{pod: p, c: &containers[i], hostname: plan.Hostname, effective: o.Effective, allocatable: opt.Allocatable, seccomp: opt.Seccomp}
 			c, err := b.build(images)
 			if err != nil {
 				o.Fail(errs, fmt.Sprintf("spec.%s[%d]", list, i), err.Error())
@@ -107,7 +108,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 	if !ptr.Deref(p.Spec.HostUsers, true) {
 		plan.OwnUserNS, plan.Users = true, &pod.IDRange{}
 	}
-	memoryQoS(p, plan, opt.NodeMemory)
+	memoryQoS(p, plan, opt.Allocatable.Memory().Value())
 	return plan, nil
 }
 

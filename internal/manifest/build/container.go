@@ -25,9 +25,9 @@ type builder struct {
 	hostname string
 	image    pod.Image
 
-	effective resources.Effective
-	seccomp   map[string]json.RawMessage
-	machine   NodeCapacity
+	effective   resources.Effective
+	seccomp     map[string]json.RawMessage
+	allocatable corev1.ResourceList
 }
 
 func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podrun/podrun/internal/manifest/build"
 	"github.com/podrun/podrun/internal/pod"
@@ -16,7 +18,7 @@ func TestMemoryQoS(t *testing.T) {
 		t.Helper()
 		o := load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {"+annotation+"}}\nspec: "+spec+"\n")
 		image := pod.Image{ID: "sha256:1", Cmd: []string{"x"}}
-		plan, err := build.Plan(o, map[string]pod.Image{"a": image, "b": image, "i": image}, build.Options{NodeMemory: node})
+		plan, err := build.Plan(o, map[string]pod.Image{"a": image, "b": image, "i": image}, build.Options{Allocatable: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(node, resource.BinarySI)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,15 +15,8 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// NodeCapacity is the machine's capacity, the limit of a pod without limits.
-type NodeCapacity struct {
-	CPU     int64 // millicores
-	Memory  int64 // bytes
-	Storage int64 // bytes
-}
-
 // resourceValue returns the value of a reference to a request or limit of a container. For an unset limit it
-// returns the effective one, by the rule for the pod's limits, else the machine's capacity.
+// returns the effective one, by the rule for the pod's limits, else what pods may use.
 func (b *builder) resourceValue(ref *corev1.ResourceFieldSelector) (string, error) {
 	name := cmp.Or(ref.ContainerName, b.c.Name)
 	c, effective := b.find(name)
@@ -39,15 +32,14 @@ func (b *builder) resourceValue(ref *corev1.ResourceFieldSelector) (string, erro
 
 // unlimited returns the limit of a resource for a container that sets none.
 func (b *builder) unlimited(of string, effective pod.Resources) resource.Quantity {
-	switch of {
-	case "cpu":
-		return *resource.NewMilliQuantity(cmp.Or(effective.CPULimit, b.machine.CPU), resource.DecimalSI)
-	case "memory":
-		return *resource.NewQuantity(cmp.Or(effective.MemoryLimit, b.machine.Memory), resource.BinarySI)
-	case "ephemeral-storage":
-		return *resource.NewQuantity(b.machine.Storage, resource.BinarySI)
+	switch name := corev1.ResourceName(of); {
+	case name == corev1.ResourceCPU && effective.CPULimit > 0:
+		return *resource.NewMilliQuantity(effective.CPULimit, resource.DecimalSI)
+	case name == corev1.ResourceMemory && effective.MemoryLimit > 0:
+		return *resource.NewQuantity(effective.MemoryLimit, resource.BinarySI)
+	default:
+		return b.allocatable[name] // without huge pages, which are never shared
 	}
-	return resource.Quantity{} // huge pages are never shared
 }
 
 // find returns a container of the pod, with its effective resources.
@@ -82,9 +74,9 @@ const (
 )
 
 // memoryQoS adds the resources that the annotation requests to a plan (kubelet:
-// generateLinuxContainerResources, ResourceConfigForPod and ApplyPodLevelMemoryHigh). nodeMemory is the
-// limit of containers without one.
-func memoryQoS(p *corev1.Pod, plan *pod.Plan, nodeMemory int64) {
+// generateLinuxContainerResources, ResourceConfigForPod and ApplyPodLevelMemoryHigh). allocatable is the
+// memory in bytes that pods may use, the limit of containers without one.
+func memoryQoS(p *corev1.Pod, plan *pod.Plan, allocatable int64) {
 	if p.Annotations[podutil.AnnotationMemoryQoS] != "true" {
 		return
 	}
@@ -111,17 +103,17 @@ func memoryQoS(p *corev1.Pod, plan *pod.Plan, nodeMemory int64) {
 			// If the pod has a limit of its own, its memory.high applies to a container without
 			// a limit.
 			if !whole || !l.spec[i].Resources.Limits.Memory().IsZero() {
-				r.MemoryHigh = memoryHigh(*r, nodeMemory)
+				r.MemoryHigh = memoryHigh(*r, allocatable)
 			}
 		}
 	}
 }
 
 // memoryHigh returns the memory use at which throttling begins for these resources; 0: never.
-func memoryHigh(r pod.Resources, nodeMemory int64) int64 {
+func memoryHigh(r pod.Resources, allocatable int64) int64 {
 	limit := r.MemoryLimit
 	if limit == 0 {
-		limit = nodeMemory
+		limit = allocatable
 	}
 	if limit <= r.MemoryRequest {
 		return 0

@@ -18,11 +18,11 @@ import (
 
 // volumeBuilder makes the volumes of a plan.
 type volumeBuilder struct {
-	pod       *corev1.Pod
-	limit     int64 // the pod's memory limit, 0: none
-	effective resources.Effective
-	machine   NodeCapacity
-	images    map[string]pod.Image // of image volumes, by VolumeImageKey
+	pod         *corev1.Pod
+	limit       int64 // the pod's memory limit, 0: none
+	effective   resources.Effective
+	allocatable corev1.ResourceList
+	images      map[string]pod.Image // of image volumes, by VolumeImageKey
 }
 
 // volumes returns the pod's volumes, including those that nothing mounts.
@@ -58,8 +58,8 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 	return list, nil
 }
 
-// emptyDir builds an emptyDir volume. One in memory is no larger than the pod's limit or the machine's
-// memory.
+// emptyDir builds an emptyDir volume. One in memory is no larger than the pod's limit or the memory
+// that pods may use.
 func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, volume *pod.Volume) (err error) {
 	volume.Kind, volume.Mode = pod.EmptyDir, uint32(ptr.Deref(e.Mode, 0))
 	switch {
@@ -71,7 +71,7 @@ func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, volume *pod.Vol
 		return nil
 	}
 	volume.Kind = pod.EmptyDirMemory
-	volume.SizeLimit = minNonZero(b.limit, b.machine.Memory)
+	volume.SizeLimit = minNonZero(b.limit, b.allocatable.Memory().Value())
 	if e.SizeLimit != nil {
 		volume.SizeLimit = minNonZero(e.SizeLimit.Value(), volume.SizeLimit)
 	}
@@ -144,7 +144,7 @@ func fromObject(kind pod.FileSourceKind, name string, optional *bool, items []co
 // downward returns files with the values of a pod's own fields.
 func (b *volumeBuilder) downward(items []corev1.DownwardAPIVolumeFile, mode *int32, user *int64) (pod.FileSource, error) {
 	s := pod.FileSource{Kind: pod.FromPod, Mode: modeOf(nil, mode), User: userOf(nil, user)}
-	refs := builder{pod: b.pod, c: &corev1.Container{}, effective: b.effective, machine: b.machine}
+	refs := builder{pod: b.pod, c: &corev1.Container{}, effective: b.effective, allocatable: b.allocatable}
 	for _, i := range items {
 		var text string
 		var err error

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podrun/podrun/internal/manifest/build"
 	"github.com/podrun/podrun/internal/pod"
@@ -52,6 +54,27 @@ func TestBuildVolumes(t *testing.T) {
 		if diff := cmp.Diff([]pod.Volume{test.want}, plan.Volumes); diff != "" {
 			t.Errorf("%s: %s", test.in, diff)
 		}
+	}
+}
+
+// TestAllocatable: what pods may use is the limit of a container without one.
+func TestAllocatable(t *testing.T) {
+	o := load(t, podYAML(`{volumes: [{name: v, emptyDir: {medium: Memory}}], containers: [{name: c, image: i, command: [x], env: [
+		{name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}},
+		{name: MEMORY, valueFrom: {resourceFieldRef: {resource: limits.memory}}},
+		{name: STORAGE, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage}}}]}]}`))
+	allocatable := corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi"), "ephemeral-storage": resource.MustParse("5G")}
+	plan, err := build.Plan(o, map[string]pod.Image{"c": {}}, build.Options{NodeMemory: 2 << 30, Allocatable: allocatable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, v := range plan.Containers[0].Vars {
+		got[v.Name] = *v.From.Text
+	}
+	want := map[string]string{"CPU": "1500", "MEMORY": "1073741824", "STORAGE": "5000000000"}
+	if diff := cmp.Diff(want, got); diff != "" || plan.Volumes[0].SizeLimit != 1<<30 {
+		t.Errorf("%s; the volume has %d bytes", diff, plan.Volumes[0].SizeLimit)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestResourceReferences(t *testing.T) {
 		}
 		ref := &corev1.ResourceFieldSelector{Resource: d.resourceName(), ContainerName: d.one("", "a", "b"), Divisor: apiresource.MustParse(d.one("0", "1", "1m", "1Mi", "1k", "1Gi"))}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: ref}}}
-		plan := planFor(p, manifest.BuildOptions{UID: "u", NodeCPU: 3000, NodeMemory: 7 << 30, NodeStorage: 100e9})
+		plan := planFor(p, manifest.BuildOptions{UID: "u", Allocatable: machine})
 		if plan == nil {
 			return
 		}

@@ -13,7 +13,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].env[].value", Support: Supported, Note: "$(VAR) is expanded from the variables above it, envFrom and Services"},
 	{Path: "spec.containers[].env[].valueFrom", Support: Supported, Note: "resolved at each start of the container; a changed object restarts nothing"},
 	{Path: "spec.containers[].env[].valueFrom.fieldRef{,.apiVersion,.fieldPath}", Support: Supported},
-	{Path: "spec.containers[].env[].valueFrom.resourceFieldRef", Support: Supported, Note: "a limit that is not set is the pod's limit, else the machine's capacity"},
+	{Path: "spec.containers[].env[].valueFrom.resourceFieldRef", Support: Supported, Note: "a limit that is not set is the pod's limit, else the machine's capacity; on a node of a cluster, its allocatable"},
 	{Path: "spec.containers[].env[].valueFrom.resourceFieldRef.{containerName,resource,divisor}", Support: Supported},
 	{Path: "spec.containers[].env[].valueFrom.configMapKeyRef", Support: Supported, Note: "a container waits until the object and key exist"},
 	{Path: "spec.containers[].env[].valueFrom.configMapKeyRef.{name,key,optional}", Support: Supported},

@@ -74,7 +74,7 @@ func downwardRows(path string) []Field {
 		Field{Path: path + ".items[].fieldRef{,.apiVersion}", Support: Supported},
 		Field{Path: path + ".items[].fieldRef.fieldPath", Support: Supported, Note: "the pod's name, namespace, uid, labels and annotations"},
 		Field{Path: path + ".items[].resourceFieldRef{,.containerName}", Support: Supported},
-		Field{Path: path + ".items[].resourceFieldRef.resource", Support: Supported, Note: "a limit that is not set is the machine's capacity"},
+		Field{Path: path + ".items[].resourceFieldRef.resource", Support: Supported, Note: "a limit that is not set is the machine's capacity; on a node of a cluster, its allocatable"},
 		Field{Path: path + ".items[].resourceFieldRef.divisor", Support: Supported, Note: "default: 1; rounded up"})
 }
 

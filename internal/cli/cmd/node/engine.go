@@ -32,13 +32,14 @@ import (
 
 // engine runs the pods of a node as podrun up does.
 type engine struct {
-	env      *cmdutil.Env
-	dirs     store.Dirs
-	launcher cmdutil.PodLauncher
-	sysctls  []string     // --allow-unsafe-sysctl
-	cluster  *pod.Cluster // of the pods
-	routes   *routes      // nil unless the node routes
-	changed  func()       // is called when something changes
+	env         *cmdutil.Env
+	dirs        store.Dirs
+	launcher    cmdutil.PodLauncher
+	sysctls     []string                   // --allow-unsafe-sysctl
+	cluster     *pod.Cluster               // of the pods
+	routes      *routes                    // nil unless the node routes
+	changed     func()                     // is called when something changes
+	allocatable func() corev1.ResourceList // returns how much of the host pods may use
 }
 
 // Find implements node.Engine.
@@ -135,7 +136,7 @@ func (e *engine) apply(ctx context.Context, uid types.UID, m *corev1.Pod) error 
 		return err
 	}
 	env := *e.env // New sets its field Changed
-	run, err := podup.New(ctx, &env, nil, docs, podup.Options{UnsafeSysctls: e.sysctls, Cluster: e.cluster})
+	run, err := podup.New(ctx, &env, nil, docs, podup.Options{UnsafeSysctls: e.sysctls, Cluster: e.cluster, Allocatable: e.allocatable()})
 	if err != nil {
 		return err
 	}

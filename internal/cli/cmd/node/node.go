@@ -275,7 +275,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	defer listener.Close()
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
-	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, routes: via, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
+	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, routes: via, allocatable: o.node.Allocatable, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
 	if via != nil {
 		via.changed = func() { e.updateServices(ctx) }
 	}

@@ -3,6 +3,8 @@ package podup
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -14,12 +16,13 @@ import (
 // Options are the options of a Run, from a command line.
 type Options struct {
 	RequireLimits, Replace bool
-	LogLimited             bool         // --log-max-size or --log-max-files
-	RemoveAtEnd            bool         // the pods remove themselves when they have ended
-	Policy                 string       // the level of the Pod Security Standards; "": the namespace's
-	UnsafeSysctls          []string     // --allow-unsafe-sysctl
-	Cluster                *pod.Cluster // of the pods; nil: they are the user's
-	PullPolicy             string       // a key of PullPolicies; "": the manifests'
+	LogLimited             bool                // --log-max-size or --log-max-files
+	RemoveAtEnd            bool                // the pods remove themselves when they have ended
+	Policy                 string              // the level of the Pod Security Standards; "": the namespace's
+	UnsafeSysctls          []string            // --allow-unsafe-sysctl
+	Cluster                *pod.Cluster        // of the pods; nil: they are the user's
+	Allocatable            corev1.ResourceList // of the cluster's node; nil: pods may use all that the machine has
+	PullPolicy             string              // a key of PullPolicies; "": the manifests'
 	Pull                   image.PullOptions
 }
 
@@ -43,7 +46,7 @@ func New(ctx context.Context, env *cmdutil.Env, preparation *cmdutil.Preparation
 		return nil, err
 	}
 	r := &Run{Env: env, Preparation: preparation, Dirs: dirs, Launcher: launcher, RequireLimits: o.RequireLimits, Replace: o.Replace, Pull: o.Pull, Stored: docs.Stored, ReportTo: env.ErrOut}
-	r.LogLimited, r.removeAtEnd = o.LogLimited, o.RemoveAtEnd
+	r.LogLimited, r.removeAtEnd, r.allocatable = o.LogLimited, o.RemoveAtEnd, o.Allocatable
 	if err := r.AddWorkloads(docs.Workloads); err != nil {
 		return nil, err
 	}

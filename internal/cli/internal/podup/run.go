@@ -14,6 +14,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -42,23 +45,24 @@ type Run struct {
 	Pull          image.PullOptions
 	Targets       []*Target
 	pulls         pull.Record
-	pullRequests  chan<- struct{}   // receives requests for an attempt to pull now
-	lease         io.Closer         // protects the images' layers until the pods are recorded
-	Unit          Unit              // nil unless systemd runs the pods
-	Replace       bool              // --replace
-	Independent   bool              // a pod that cannot be started does not hold up the others
-	RetryPulls    bool              // when a network or a registry does not answer
-	Background    bool              // pods that do not run get a puller for their images
-	ReportTo      io.Writer         // receives the outcome of each pod
-	Stored        []manifest.Object // ConfigMaps and other objects that pods refer to
-	Workloads     []manifest.Object // Deployments, Jobs and other workloads
-	Leaving       []store.Pod       // pods that are removed before the others start: their ports are free then
-	Samples       []*Target         // one pod of each workload, for its images; never started
-	LogLimited    bool              // --log-max-size or --log-max-files
-	removeAtEnd   bool              // the pods remove themselves when they have ended
-	created       []*pod.Object     // the objects of Stored that did not exist before
-	linesShown    sync.Map          // the pods of which an error has the last output
-	refused       []error           // why pods of an independent run are not started
+	pullRequests  chan<- struct{}     // receives requests for an attempt to pull now
+	lease         io.Closer           // protects the images' layers until the pods are recorded
+	Unit          Unit                // nil unless systemd runs the pods
+	Replace       bool                // --replace
+	Independent   bool                // a pod that cannot be started does not hold up the others
+	RetryPulls    bool                // when a network or a registry does not answer
+	Background    bool                // pods that do not run get a puller for their images
+	ReportTo      io.Writer           // receives the outcome of each pod
+	Stored        []manifest.Object   // ConfigMaps and other objects that pods refer to
+	Workloads     []manifest.Object   // Deployments, Jobs and other workloads
+	Leaving       []store.Pod         // pods that are removed before the others start: their ports are free then
+	Samples       []*Target           // one pod of each workload, for its images; never started
+	LogLimited    bool                // --log-max-size or --log-max-files
+	removeAtEnd   bool                // the pods remove themselves when they have ended
+	allocatable   corev1.ResourceList // see Options
+	created       []*pod.Object       // the objects of Stored that did not exist before
+	linesShown    sync.Map            // the pods of which an error has the last output
+	refused       []error             // why pods of an independent run are not started
 }
 
 // Unit is what a systemd unit does differently from a terminal.
@@ -410,13 +414,20 @@ func (r *Run) options() (manifest.BuildOptions, error) {
 	if err != nil {
 		return manifest.BuildOptions{}, fmt.Errorf("find the machine's name: %w", err)
 	}
-	disk, err := host.StatFS(r.Dirs.Data)
-	if err != nil {
-		return manifest.BuildOptions{}, err
+	allocatable := r.allocatable
+	if allocatable == nil {
+		disk, err := host.StatFS(r.Dirs.Data)
+		if err != nil {
+			return manifest.BuildOptions{}, err
+		}
+		allocatable = corev1.ResourceList{
+			corev1.ResourceCPU:              *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
+			corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
+			corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(disk.Size), resource.BinarySI),
+		}
 	}
 	return manifest.BuildOptions{
-		UID: objects.NewUID(), NodeName: node,
-		NodeCPU: int64(runtime.NumCPU()) * 1000, NodeMemory: memory, NodeStorage: int64(disk.Size),
+		UID: objects.NewUID(), NodeName: node, NodeMemory: memory, Allocatable: allocatable,
 		RequireLimits: r.RequireLimits, RemoveAtEnd: r.removeAtEnd,
 	}, nil
 }
