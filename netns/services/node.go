@@ -29,10 +29,14 @@ func ApplyToNode(network string, addresses, others []netip.Addr, d Catalog) erro
 		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
-		return nft.Transact(func(c *nftables.Conn) error {
+		err = nft.Transact(func(c *nftables.Conn) error {
 			t := &table{Table: nft.Table{Conn: c}, name: NodeTable, digest: mark}
 			return t.buildNode(addresses[0], others, d.addresses(), routes)
 		})
+		if err != nil {
+			return err
+		}
+		return forgetStale(routes)
 	}, network)
 	if err != nil {
 		return fmt.Errorf("redirect connections of the node to Services: %w", err)

@@ -33,13 +33,18 @@ func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err e
 			return err
 		}
 		changed = true
-		return nft.Transact(func(c *nftables.Conn) error {
+		sameRoutes := len(old) == len(mark) && bytes.Equal(mark[:sha256.Size], old[:sha256.Size]) // each start of a pod changes the visitors
+		err = nft.Transact(func(c *nftables.Conn) error {
 			t := &table{Table: nft.Table{Conn: c}, name: tableName, digest: mark, empty: len(routes) == 0 && never, visitors: visitors}
-			if len(old) == len(mark) && bytes.Equal(mark[:sha256.Size], old[:sha256.Size]) { // each start of a pod changes the visitors
+			if sameRoutes {
 				return t.replaceVisitors()
 			}
 			return t.build(ranges, routes)
 		})
+		if err != nil || sameRoutes {
+			return err
+		}
+		return forgetStale(routes)
 	}, router)
 	if err != nil {
 		return false, fmt.Errorf("redirect connections to Services: %w", err)

@@ -2,6 +2,8 @@ package services
 
 import (
 	"errors"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -236,5 +238,55 @@ func TestForeignAddresses(t *testing.T) {
 	n.apply(d)
 	if answer, err := n.ask("client", "TCP", "10.96.0.10:80"); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("without endpoints: %q, %v", answer, err)
+	}
+}
+
+// TestFlowsLeaveGoneEndpoints: the datagrams of a client that keeps its port reach an endpoint that the Service has. A flow stays
+// with its endpoint as long as the Service has it, and begins before there is one.
+func TestFlowsLeaveGoneEndpoints(t *testing.T) {
+	testenv.NoLeaks(t)
+	client := aPod("client", 9, func(p *Pod) { p.Labels = nil })
+	a, b := aPod("a", 2), aPod("b", 3)
+	n := newTestbed(t, client, a, b)
+	n.serve("a", "UDP", 5353)
+	n.serve("b", "UDP", 5353)
+	flows := map[string]net.Conn{}
+	for _, address := range []string{"172.20.0.1:53", "10.88.128.1:53", "[fd88::8001]:53"} {
+		c, err := n.dial("client", "udp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		flows[address] = c
+	}
+	ask := func(c net.Conn) string {
+		_, err := c.Write([]byte("who?"))
+		answer := make([]byte, 100)
+		k := 0
+		if err == nil {
+			k, err = c.Read(answer)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		name, _, _ := strings.Cut(string(answer[:k]), " ")
+		return name
+	}
+	n.apply(served(client))
+	if _, err := flows["172.20.0.1:53"].Write([]byte("who?")); err != nil { // it leaves the pods' network: no Service has the address
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		pods []Pod
+		want string
+	}{{[]Pod{a}, "a"}, {[]Pod{a, b}, "a"}, {[]Pod{b}, "b"}, {[]Pod{a, b}, "b"}} {
+		d := served(append(step.pods, client)...)
+		d.Services[0].Addresses = append(d.Services[0].Addresses, netip.MustParseAddr("172.20.0.1"))
+		n.apply(d)
+		for address, c := range flows {
+			if got := ask(c); got != step.want {
+				t.Errorf("%s with %d endpoints: %s, want %s", address, len(step.pods), got, step.want)
+			}
+		}
 	}
 }
