@@ -40,7 +40,7 @@ func (w *worker) reportedStatus(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	case isCurrent && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
 		p = w.observed(p, local)
 		return mergeStatus(p, w.withRefused(w.agent.Node.Network.withClusterIPs(&local.Pod.Status)), addresses)
-	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
+	case hasEnded(&p.Status), p.DeletionTimestamp != nil && len(p.Status.ContainerStatuses) > 0:
 		return &p.Status
 	case w.rejected != nil:
 		st := &corev1.PodStatus{Phase: corev1.PodFailed, Reason: w.rejected.reason, Message: "Pod was rejected: " + w.rejected.message, StartTime: startTime}

@@ -147,3 +147,15 @@ func TestStatusOfMissingPod(t *testing.T) {
 		t.Errorf("the status was sent again after %v", second.Sub(first))
 	}
 }
+
+// TestDeletedBeforeStart: a pod that is deleted before anything of it was reported ends with statuses of its containers.
+func TestDeletedBeforeStart(t *testing.T) {
+	p := nodetest.NewPod("web", uid1)
+	p.Spec.InitContainers = []corev1.Container{{Name: "first"}}
+	p.DeletionTimestamp = new(metav1.Now())
+	w := &worker{agent: &Agent{Node: &Registration{}}, uid: uid1}
+	st := w.statusOf(p, nil)
+	if st.Phase != corev1.PodFailed || len(st.InitContainerStatuses) != 1 || len(st.ContainerStatuses) != 1 || st.ContainerStatuses[0].State.Waiting == nil {
+		t.Errorf("the status is %+v", st)
+	}
+}
