@@ -284,6 +284,12 @@ func TestTwoNodes(t *testing.T) {
 		})
 	}
 	d.testNames(t, pods, service)
+	if got := strings.TrimSpace(d.kubectl(t, "exec", "host", "--", "hostname")); got != "two-2" {
+		t.Errorf("the name of a node is %s in its network", got)
+	}
+	if got := d.kubectl(t, "get", "--raw", "/api/v1/nodes/two-2/proxy/logs/pods/"); !strings.Contains(got, "default_host_") {
+		t.Errorf("the logs of a node are %s", got)
+	}
 	d.waitFor(t, "the usage of both nodes", func() bool {
 		output, _ := d.kubectlCommand("top", "nodes", "--no-headers").Output() // an error until there are metrics
 		return strings.Count(string(output), "Mi ") == 2

@@ -19,7 +19,7 @@ import (
 // Options is the input of Plan beside the manifest and the images.
 type Options struct {
 	UID           string // the pod's own
-	NodeName      string // the machine's, for fieldRef spec.nodeName
+	NodeName      string // for fieldRef spec.nodeName, and the host name of pods with hostNetwork
 	NodeMemory    int64  // the machine's, in bytes; 0: unknown
 	RequireLimits bool   // the pod must not run if limits are not enforced
 	RemoveAtEnd   bool   // the pod removes itself when it has ended
@@ -69,7 +69,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		ServiceLinks:          *p.Spec.EnableServiceLinks,
 	}
 	if plan.Network == pod.NetworkHost {
-		plan.Hostname, plan.Subdomain = opt.NodeName, ""
+		plan.Hostname, plan.Subdomain = podutil.CutHostname(opt.NodeName), ""
 	}
 	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
 	plan.HostNames, plan.DNSServers = names(p)

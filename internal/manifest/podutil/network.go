@@ -28,7 +28,11 @@ func IsHostNetwork(p *corev1.Pod) bool { return NetworkMode(p) == pod.NetworkHos
 // Hostname returns the pod's host name, as in the kubelet (GeneratePodHostNameAndDomain in
 // pkg/kubelet/kubelet_pods.go).
 func Hostname(p *corev1.Pod) string {
-	name := cmp.Or(ptr.Deref(p.Spec.HostnameOverride, ""), p.Spec.Hostname, p.Name)
+	return CutHostname(cmp.Or(ptr.Deref(p.Spec.HostnameOverride, ""), p.Spec.Hostname, p.Name))
+}
+
+// CutHostname returns the part of a name that can be a host name.
+func CutHostname(name string) string {
 	if len(name) > maxHostname {
 		name = strings.TrimRight(name[:maxHostname], "-.")
 	}

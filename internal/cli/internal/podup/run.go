@@ -3,6 +3,7 @@
 package podup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -284,6 +285,9 @@ func (r *Run) Build(p *Target, found map[pull.Request]pod.Image) error {
 	opt, err := r.options()
 	if err != nil {
 		return err
+	}
+	if p.Cluster != nil { // the node may have another name than its machine
+		opt.NodeName = cmp.Or(p.Object.Pod.Spec.NodeName, opt.NodeName)
 	}
 	switch {
 	case p.Resumed != nil:
