@@ -245,7 +245,7 @@ var modules = []module{
 	{"github.com/cyphar/filepath-securejoin", []string{"volumes"}, "paths inside a volume or a root file system"},
 	{"github.com/fsnotify/fsnotify", []string{"internal/cli/internal/dirwatch"}, "following logs and status files"},
 	{"golang.org/x/net/dns/dnsmessage", []string{"netns/dns"}, "DNS messages; the standard library vendors the same package"},
-	{"github.com/vishvananda/netlink", []string{"internal/nettest", "internal/nlbatch", "netns/egress", "netns/masquerade", "netns/nodes", "netns/router", "netns/wireguard"}, "links and addresses"},
+	{"github.com/vishvananda/netlink", []string{"internal/nettest", "internal/nlbatch", "netns/egress", "netns/masquerade", "netns/nodes", "netns/router", "netns/services", "netns/wireguard"}, "links, addresses and the flows that the kernel tracks"},
 	{"github.com/mdlayher/netlink", []string{"internal/nft"}, "the buffers of a socket to nftables"},
 	{"gvisor.dev/gvisor", []string{"netns/netstack"}, "a network stack in user space, where the kernel's cannot be used"},
 	{"golang.zx2c4.com/wireguard", []string{"netns/wireguard"}, "WireGuard in user space, by its authors"},
