@@ -7,8 +7,12 @@ import (
 	"slices"
 )
 
-// sharedRange is the range of RFC 6598, which is as private as the ranges of netip.Addr.IsPrivate.
-var sharedRange = netip.MustParsePrefix("100.64.0.0/10")
+// notOnInternet are ranges that are as private as those of netip.Addr.IsPrivate: of shared addresses (RFC 6598) and of
+// documentation (RFC 5737, RFC 3849).
+var notOnInternet = []netip.Prefix{
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32"),
+}
 
 // maxBroadBits is the maximum length of prefixes that stand for "everything", such as the host's default route.
 const maxBroadBits = 4
@@ -16,7 +20,7 @@ const maxBroadBits = 4
 // checkPrivate refuses a network of a cluster, of at most minBits4 or minBits6, that has addresses of the internet: pods
 // of this host would reach what the cluster chooses instead.
 func checkPrivate(p netip.Prefix) error {
-	if p.Addr().IsPrivate() || sharedRange.Contains(p.Addr()) {
+	if p.Addr().IsPrivate() || slices.ContainsFunc(notOnInternet, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) }) {
 		return nil
 	}
 	return fmt.Errorf("%s is in no private range", name(p))
