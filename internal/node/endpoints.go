@@ -11,6 +11,9 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
+// labelProxyName is on Services whose connections another program directs (kubernetes: pkg/proxy/apis/well_known_labels.go).
+const labelProxyName = "service.kubernetes.io/service-proxy-name"
+
 // endpointsOf returns the endpoints of a Service to which a connection from a node may lead: the ready endpoints or, if
 // there are none, endpoints that serve while they are terminating (kube-proxy: pkg/proxy/topology.go,
 // CategorizeEndpoints). The endpoints of a Service without an address are for its DNS names: only ready ones. Node
@@ -19,10 +22,14 @@ import (
 func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node string) (endpoints *pod.Endpoints, readyPods []string) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	hasAddress := s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
+	if _, ofAnother := s.Labels[labelProxyName]; hasAddress && ofAnother {
+		return &pod.Endpoints{Service: s.Name}, nil
+	}
 	onlyLocal := hasAddress && ptr.Deref(s.Spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal
 	var ready, terminating []pod.ServiceEndpoint
 	for _, slice := range all {
-		if slice.AddressType == discoveryv1.AddressTypeFQDN {
+		_, forNames := slice.Labels[corev1.IsHeadlessService] // not for connections (kube-proxy: cmd/kube-proxy/app, informer's selector)
+		if slice.AddressType == discoveryv1.AddressTypeFQDN || hasAddress && forNames {
 			continue
 		}
 		ports := portsOf(slice)

@@ -46,6 +46,8 @@ func slice(name string, endpoints ...string) *discoveryv1.EndpointSlice {
 func TestEndpointsOf(t *testing.T) {
 	names := slice("z", "www.example.org")
 	names.AddressType = discoveryv1.AddressTypeFQDN
+	headless := slice("a", "10.88.0.2@attic")
+	headless.Labels[corev1.IsHeadlessService] = ""
 	all := func(s ...*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice { return s }
 	for _, c := range []struct {
 		name   string
@@ -64,6 +66,8 @@ func TestEndpointsOf(t *testing.T) {
 		{"of this node only, which terminates", "10.96.0.7", corev1.ServiceInternalTrafficPolicyLocal, all(slice("a", "10.88.0.2@attic terminating", "192.0.2.1@cellar")), "10.88.0.2"},
 		{"a headless Service has no traffic policy", "None", corev1.ServiceInternalTrafficPolicyLocal, all(slice("a", "10.88.0.2@attic", "192.0.2.1@cellar")), "10.88.0.2 192.0.2.1!"},
 		{"the cluster's policy", "10.96.0.7", corev1.ServiceInternalTrafficPolicyCluster, all(slice("a", "192.0.2.1@cellar")), "192.0.2.1!"},
+		{"labelled as those of a headless Service", "10.96.0.7", "", all(headless, slice("b", "10.88.0.4@attic")), "10.88.0.4"},
+		{"of a headless Service", "None", "", all(headless), "10.88.0.2"},
 		{"names of hosts", "10.96.0.7", "", all(names), ""},
 		{"none", "10.96.0.7", "", nil, ""},
 	} {
@@ -84,6 +88,17 @@ func TestEndpointsOf(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestServicesOfAnotherProxy: a Service with the name of another proxy has no endpoints for connections, but for names.
+func TestServicesOfAnotherProxy(t *testing.T) {
+	for ip, want := range map[string]int{"10.96.0.7": 0, "None": 1} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{labelProxyName: "mine"}}, Spec: corev1.ServiceSpec{ClusterIP: ip}}
+		endpoints, ready := endpointsOf(s, []*discoveryv1.EndpointSlice{slice("a", "10.88.0.2@attic")}, "attic")
+		if len(endpoints.List) != want || len(ready) != want {
+			t.Errorf("%s: %v and %v, want %d", ip, endpoints.List, ready, want)
 		}
 	}
 }
