@@ -20,18 +20,10 @@ const labelProxyName = "service.kubernetes.io/service-proxy-name"
 // ports need no separate choice: a node's ports lead to its own pods.
 // readyPods are the node's pods that are ready endpoints. A terminating one is not, even if its address is published.
 func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node string) (endpoints *pod.Endpoints, readyPods []string) {
-	all = slices.SortedFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	hasAddress := s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
-	if _, ofAnother := s.Labels[labelProxyName]; hasAddress && ofAnother {
-		return &pod.Endpoints{Service: s.Name}, nil
-	}
 	onlyLocal := hasAddress && ptr.Deref(s.Spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal
 	var ready, terminating []pod.ServiceEndpoint
-	for _, slice := range all {
-		_, forNames := slice.Labels[corev1.IsHeadlessService] // not for connections (kube-proxy: cmd/kube-proxy/app, informer's selector)
-		if slice.AddressType == discoveryv1.AddressTypeFQDN || hasAddress && forNames {
-			continue
-		}
+	for _, slice := range heeded(s, all, hasAddress) {
 		ports := portsOf(slice)
 		for i := range slice.Endpoints {
 			e := &slice.Endpoints[i]
@@ -59,6 +51,20 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 		ready = terminating
 	}
 	return &pod.Endpoints{Service: s.Name, List: ready}, readyPods
+}
+
+// heeded returns the EndpointSlices of a Service that a node heeds, sorted by their names. If the Service has an address, the node
+// directs connections, and heeds what kube-proxy does (cmd/kube-proxy/app, the selectors of the informers).
+func heeded(s *corev1.Service, all []*discoveryv1.EndpointSlice, hasAddress bool) []*discoveryv1.EndpointSlice {
+	if _, ofAnother := s.Labels[labelProxyName]; hasAddress && ofAnother {
+		return nil
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(e *discoveryv1.EndpointSlice) bool {
+		_, forNames := e.Labels[corev1.IsHeadlessService]
+		return e.AddressType == discoveryv1.AddressTypeFQDN || hasAddress && forNames
+	})
+	slices.SortFunc(all, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // portsOf returns the ports of the endpoints of an EndpointSlice.
