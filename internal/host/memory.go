@@ -13,6 +13,9 @@ func MemoryTotal() (int64, error) { return readMeminfo("MemTotal") }
 // MemoryAvailable returns how much memory processes can get, in bytes.
 func MemoryAvailable() (int64, error) { return readMeminfo("MemAvailable") }
 
+// MemoryAnonymous returns how much memory of processes is backed by no file, in bytes.
+func MemoryAnonymous() (int64, error) { return readMeminfo("AnonPages") }
+
 func readMeminfo(name string) (int64, error) {
 	b, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

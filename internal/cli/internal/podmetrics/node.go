@@ -17,6 +17,7 @@ import (
 type machine struct {
 	cpu    time.Duration
 	memory int64 // bytes
+	rss    int64 // bytes
 }
 
 // nodeUsage are the families of the node in the kubelet's /metrics/resource (pkg/kubelet/metrics/collectors).
@@ -35,6 +36,9 @@ func readNode() (n machine, err error) {
 	}
 	free, err := host.MemoryAvailable()
 	if err != nil {
+		return n, err
+	}
+	if n.rss, err = host.MemoryAnonymous(); err != nil {
 		return n, err
 	}
 	text, err := os.ReadFile("/proc/stat")

@@ -159,7 +159,7 @@ func readNodeStats(name, data string) (n NodeStats, err error) {
 	return NodeStats{
 		NodeName: name, StartTime: now.Add(-time.Duration(info.Uptime) * time.Second).Truncate(time.Second),
 		CPU:    CPUStats{now, new(use.cpu.Nanoseconds())},
-		Memory: MemoryStats{Time: now, AvailableBytes: &free, UsageBytes: &use.memory, WorkingSetBytes: &use.memory},
+		Memory: MemoryStats{Time: now, AvailableBytes: &free, UsageBytes: &use.memory, WorkingSetBytes: &use.memory, RSSBytes: &use.rss},
 		FS: FSStats{
 			now, int64(disk.Free), int64(disk.Size), int64(disk.Size - disk.Free),
 			int64(disk.FreeFiles), int64(disk.Files), int64(disk.Files - disk.FreeFiles),
