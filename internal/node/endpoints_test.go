@@ -1,8 +1,10 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,4 +202,40 @@ func TestWithdraw(t *testing.T) {
 			time.Sleep(time.Second)
 		})
 	}
+}
+
+// serviceStore is an Engine that counts how often the Services are stored.
+type serviceStore struct {
+	Engine
+	stored atomic.Int32
+}
+
+func (e *serviceStore) PutServices(context.Context, []Service) error {
+	e.stored.Add(1)
+	return nil
+}
+
+// TestServiceChanges: two changes are stored at once, further ones a second after the one before the last.
+func TestServiceChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &serviceStore{}
+		s := newServiceWatcher(&Agent{Engine: e, Node: &Registration{Name: "attic"}})
+		ctx, cancel := context.WithCancel(t.Context())
+		s.endpointSlices.Replace(nil)
+		go s.run(ctx)
+		for i, want := range []int32{1, 2, 2, 2} {
+			s.services.Replace(nil)
+			synctest.Wait()
+			if got := e.stored.Load(); got != want {
+				t.Errorf("after %d changes %d are stored, want %d", i+1, got, want)
+			}
+		}
+		time.Sleep(servicePause)
+		synctest.Wait()
+		if got := e.stored.Load(); got != 3 {
+			t.Errorf("after a second %d are stored", got)
+		}
+		cancel()
+		synctest.Wait()
+	})
 }

@@ -103,7 +103,7 @@ func (s *serviceWatcher) setReady(ready map[types.NamespacedName]bool) {
 
 const (
 	withdrawal   = 3 * time.Second
-	servicePause = time.Second      // between two changes (kube-proxy: minSyncPeriod)
+	servicePause = time.Second      // has at most two changes (kube-proxy: minSyncPeriod, burstRuns)
 	serviceRetry = 30 * time.Second // after an error: the host's routes may be others then
 )
 
@@ -112,6 +112,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 	retry := time.NewTimer(serviceRetry)
 	defer retry.Stop()
 	var problem report.LastError
+	var earlier, latest time.Time // when the last two changes were stored
 	for {
 		select {
 		case <-ctx.Done():
@@ -142,7 +143,8 @@ func (s *serviceWatcher) run(ctx context.Context) {
 			retry.Reset(serviceRetry)
 		}
 		s.once.Do(func() { close(s.stored) })
-		if sleep.For(ctx, servicePause) != nil {
+		earlier, latest = latest, time.Now()
+		if sleep.For(ctx, time.Until(earlier.Add(servicePause))) != nil {
 			return
 		}
 	}
