@@ -15,9 +15,10 @@ import (
 
 // machine is the usage of the machine.
 type machine struct {
-	cpu    time.Duration
-	memory int64 // bytes
-	rss    int64 // bytes
+	cpu       time.Duration
+	memory    int64 // bytes
+	available int64 // bytes that processes can get
+	rss       int64 // bytes
 }
 
 // nodeUsage are the families of the node in the kubelet's /metrics/resource (pkg/kubelet/metrics/collectors).
@@ -34,8 +35,7 @@ func readNode() (n machine, err error) {
 	if err != nil {
 		return n, err
 	}
-	free, err := host.MemoryAvailable()
-	if err != nil {
+	if n.available, err = host.MemoryAvailable(); err != nil {
 		return n, err
 	}
 	if n.rss, err = host.MemoryAnonymous(); err != nil {
@@ -45,7 +45,7 @@ func readNode() (n machine, err error) {
 	if err != nil {
 		return n, fmt.Errorf("read the processor's time: %w", err)
 	}
-	n.memory = total - free
+	n.memory = total - n.available
 	n.cpu, err = busyTime(string(text))
 	return n, err
 }

@@ -149,17 +149,16 @@ func memoryStats(u *podstats.Usage) MemoryStats {
 func readNodeStats(name, data string) (n NodeStats, err error) {
 	now := time.Now().UTC()
 	use, err := readNode()
-	free, freeErr := host.MemoryAvailable()
 	disk, diskErr := host.StatFS(data)
 	var info unix.Sysinfo_t
 	sysErr := unix.Sysinfo(&info)
-	if err := errors.Join(err, freeErr, diskErr, sysErr); err != nil {
+	if err := errors.Join(err, diskErr, sysErr); err != nil {
 		return n, fmt.Errorf("read the usage of the machine: %w", err)
 	}
 	return NodeStats{
 		NodeName: name, StartTime: now.Add(-time.Duration(info.Uptime) * time.Second).Truncate(time.Second),
 		CPU:    CPUStats{now, new(use.cpu.Nanoseconds())},
-		Memory: MemoryStats{Time: now, AvailableBytes: &free, UsageBytes: &use.memory, WorkingSetBytes: &use.memory, RSSBytes: &use.rss},
+		Memory: MemoryStats{Time: now, AvailableBytes: &use.available, UsageBytes: &use.memory, WorkingSetBytes: &use.memory, RSSBytes: &use.rss},
 		FS: FSStats{
 			now, int64(disk.Free), int64(disk.Size), int64(disk.Size - disk.Free),
 			int64(disk.FreeFiles), int64(disk.Files), int64(disk.Files - disk.FreeFiles),
