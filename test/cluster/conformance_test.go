@@ -55,11 +55,14 @@ var testImages = []testImage{
 	{names: []string{"sample-apiserver:1.29.2"}, rootfs: "sample-apiserver", config: map[string]any{"Entrypoint": []string{"/sample-apiserver"}}},
 }
 
-// knownReasons has why tests fail, by parts of their names.
+// knownReasons has why tests with a label fail, by parts of their names.
 var knownReasons = map[string]string{
 	"PrivilegedPod":  "the kernel has no module dummy",
 	"InPlace Resize": "the machine has cgroups of version 1, which an ordinary user may not change; `TestCluster` of `test/vm` runs it where version 2 is delegated",
+}
 
+// unlabelledReasons has why tests without a label fail, by parts of their names.
+var unlabelledReasons = map[string]string{
 	"PersistentVolumes-local Pod with node different": noShell,
 	"PersistentVolumes-expansion loopback":            noShell,
 	"Mount propagation should propagate":              noShell,
@@ -101,7 +104,7 @@ func TestConformance(t *testing.T) {
 	cmd.Args = append(cmd.Args, "ginkgo", filepath.Join(programs, "ginkgo"), "run", "--procs="+os.Getenv(procsEnv), "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
 		"--output-dir="+out, "--json-report=report.json", "--focus="+os.Getenv(focusEnv), "--skip="+os.Getenv(skipEnv),
 		filepath.Join(programs, "e2e.test"), "--",
-		"--kubeconfig="+d.kubeconfig(), "--provider=skeleton", "--minStartupPods=0", "--kubectl-path="+filepath.Join(d.programs, "kubectl"), "--report-dir="+out)
+		"--kubeconfig="+d.kubeconfig(), "--provider=skeleton", "--num-nodes="+strconv.Itoa(conformanceNodes), "--minStartupPods=0", "--kubectl-path="+filepath.Join(d.programs, "kubectl"), "--report-dir="+out)
 	cmd.Env = append(cmd.Env, "KUBE_TEST_REPO_LIST="+d.file("registries"), "TMPDIR="+t.TempDir())
 	log, err := os.Create(filepath.Join(out, "e2e.log"))
 	if err != nil {
@@ -255,9 +258,11 @@ func readReport(t *testing.T, path string) (results []result) {
 			}
 			_, file, _ := strings.Cut(r.LeafNodeLocation.FileName, "/e2e/")
 			next := result{name: strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "), file: file, passed: r.State == "passed", message: r.Failure.Message}
-			for part, reason := range knownReasons {
-				if strings.Contains(next.name, part) {
-					next.reason = reason
+			for _, reasons := range []map[string]string{knownReasons, unlabelledReasons} {
+				for part, reason := range reasons {
+					if strings.Contains(next.name, part) {
+						next.reason = reason
+					}
 				}
 			}
 			results = append(results, next)
@@ -307,13 +312,9 @@ FAILED
 
 Of 278 tests of applications, kubectl, networks, nodes and storage that have no label, 61 need CSI drivers or flexvolumes, an NFS server, disks of a
 cloud or SSH to the nodes. ` + "`scripts/conformance '\\[sig-(apps|cli|network|node|storage)\\] [^\\[]*$' 'CSI Mock|NFS|Flexvolumes|AWS|SSH'`" + ` runs the others.
-Known to fail are
+Known to fail are, by parts of their names:
 
-- two tests of local volumes, one that expands one and one of mount propagation: they run a shell in the node, which has none;
-- one of kube-proxy's health: podrun is the proxy;
-- one of health check node ports, which podrun does not have;
-- one of ` + "`resolv.conf`" + `, which needs CoreDNS in the image of the tests.
-`
+UNLABELLED`
 
 // A share is a number of tests, and how many of them passed.
 type share struct{ all, passed int }
@@ -328,7 +329,7 @@ func (s share) with(r *result) share {
 
 // page returns docs/reference/conformance.md.
 func page(results []result) string {
-	var failed, node, other strings.Builder
+	var failed, node, other, unlabelled strings.Builder
 	nodeFiles, groups := map[string]share{}, map[string]share{}
 	var nodeAll, otherAll share
 	podman := 0
@@ -354,7 +355,10 @@ func page(results []result) string {
 		s := groups[group]
 		fmt.Fprintf(&other, "| %s | %d | %d |\n", group, s.all, s.passed)
 	}
-	return strings.NewReplacer("OTHERPASSED", fmt.Sprint(otherAll.passed), "OTHERALL", fmt.Sprint(otherAll.all), "OTHERTABLE", other.String(),
+	for _, part := range slices.Sorted(maps.Keys(unlabelledReasons)) {
+		fmt.Fprintf(&unlabelled, "- %s: %s\n", part, unlabelledReasons[part])
+	}
+	return strings.NewReplacer("UNLABELLED", unlabelled.String(), "OTHERPASSED", fmt.Sprint(otherAll.passed), "OTHERALL", fmt.Sprint(otherAll.all), "OTHERTABLE", other.String(),
 		"NODETABLE", node.String(), "PASSED", fmt.Sprint(nodeAll.passed), "ALL", fmt.Sprint(nodeAll.all), "PODMAN", fmt.Sprint(podman),
 		"FAILED", failed.String()).Replace(pageText)
 }
