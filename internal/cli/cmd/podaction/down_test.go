@@ -158,9 +158,11 @@ func TestDownForceKillsUnresponsiveSupervisor(t *testing.T) {
 			if dirs := os.Getenv(env); dirs != "" {
 				data, runtime, _ := strings.Cut(dirs, ":")
 				p := store.Dirs{Data: data, Runtime: runtime}.Pod("default", "web")
-				if _, err := p.Lock(); err != nil {
+				lock, err := p.Lock()
+				if err != nil {
 					panic(err)
 				}
+				defer lock.Close() // an unused file is closed by the garbage collection
 				l, err := p.Listen()
 				if err != nil {
 					panic(err)
