@@ -25,25 +25,28 @@ const NamespaceEnv = "PODRUN_NAMESPACE"
 const (
 	// GoneTime is how long a pod's processes may take to disappear after its end.
 	GoneTime = 10 * time.Second
+	// hangupTime is how long the pod of a supervisor that has hung up may take to end, before the next one is asked:
+	// a pod that is removed hangs up before its last process ends.
+	hangupTime = 50 * time.Millisecond
 	// StopMargin is what a stop may take beyond the grace period, for SIGKILL and unmounting.
 	StopMargin = 15 * time.Second
 )
 
 // pollGone waits until the last of the pod's processes, its monitor, has ended, but at most d. If the
-// monitor has ended already or is unknown, it waits for d.
+// monitor has ended already or is unknown, it waits for PollTime.
 func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 	pid, ok := p.Monitor()
 	if !ok {
-		return sleep.For(ctx, d)
+		return sleep.For(ctx, PollTime)
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return sleep.For(ctx, d)
+		return sleep.For(ctx, PollTime)
 	}
 	defer unix.Close(fd)
 	monitor := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	if n, err := unix.Poll(monitor, 0); n != 0 || err != nil {
-		return sleep.For(ctx, d)
+		return sleep.For(ctx, PollTime)
 	}
 	_, _ = unix.Poll(monitor, int(d.Milliseconds())) // if interrupted, the caller repeats it
 	return ctx.Err()
@@ -58,7 +61,7 @@ func Retry(ctx context.Context, p store.Pod, request func() error) error {
 			return err
 		}
 		if p.Lives(life) {
-			if err := pollGone(ctx, p, PollTime); err != nil {
+			if err := pollGone(ctx, p, hangupTime); err != nil {
 				return err
 			}
 		}
