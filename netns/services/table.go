@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 
@@ -215,7 +216,9 @@ func (t *table) lead(chain *nftables.Chain, routes []route) {
 			t.AddRule(chain, r.toPort(), r.recordClient(clients[f.AddrSize]))
 			t.AddRule(chain, r.toPort(), r.lookupClient(clients[f.AddrSize]), r.dnatByNumber(f.slot(), targets(bySlot(r.to))))
 		}
-		t.AddRule(chain, r.toPort(), pickInTurn(len(r.to)), r.dnatByNumber(reg, targets(r.to)))
+		// Each table begins its turns anew, at any endpoint: between rare connections there may always be another table.
+		first := rand.IntN(len(r.to))
+		t.AddRule(chain, r.toPort(), pickInTurn(len(r.to)), r.dnatByNumber(reg, targets(slices.Concat(r.to[first:], r.to[:first]))))
 	}
 }
 

@@ -61,6 +61,31 @@ func TestConnectionsReachReadyPodsInTurn(t *testing.T) {
 	}
 }
 
+// TestTurnsAfterChanges: connections reach all pods, even if a Service changes between any two of them.
+func TestTurnsAfterChanges(t *testing.T) {
+	testenv.NoLeaks(t)
+	client, a, b := aPod("client", 9, func(p *Pod) { p.Labels = nil }), aPod("a", 2), aPod("b", 3)
+	n := newTestbed(t, client, a, b)
+	n.serve("a", "TCP", 8080)
+	n.serve("b", "TCP", 8080)
+	got := map[string]bool{}
+	for i := range 60 { // one of 2^59 runs fails by chance
+		catalog := served(client, a, b)
+		if i%2 == 0 {
+			catalog.Services = append(catalog.Services, aService(func(s *Service) { s.Name, s.Addresses = "other", addresses("10.88.128.2") }))
+		}
+		n.apply(catalog)
+		answer, err := n.ask("client", "TCP", "10.88.128.1:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[answer] = true
+	}
+	if len(got) != 2 {
+		t.Errorf("answers of %v, want a and b", got)
+	}
+}
+
 func TestNoEndpointRefuses(t *testing.T) {
 	testenv.NoLeaks(t)
 	client := aPod("client", 9, func(p *Pod) { p.Labels = nil })
